@@ -492,7 +492,8 @@ class GARAfter(keras.callbacks.Callback):
             the model has no `GraphActivityRegularization`.
 
     Warns:
-        GARWarning: if training ends before GAR has begun, or if the model is
+        GARWarning: if training ends before GAR has begun, if the loss of the
+            first epoch is 0, so that nothing is trained, or if the model is
             compiled with a cross-entropy without `from_logits=True` or without
             an `ignore_class`.
 
@@ -553,6 +554,17 @@ class GARAfter(keras.callbacks.Callback):
                 layer.set_coefficients(**off)
             else:
                 layer.set_coefficients(**layer.made_with)
+
+    def on_epoch_end(self, epoch, logs=None):
+        loss = (logs or {}).get("loss")
+        if epoch == 0 and self.epochs and loss == 0:
+            warn(
+                "Nothing is trained before GAR begins: the loss of epoch 1 is "
+                f"0. Received: GARAfter(epochs={self.epochs}). Compile the "
+                "model with a cross-entropy and give fit labels (in a "
+                "train_step of your own, update the metric 'loss'), or take "
+                "epochs=0."
+            )
 
     def on_train_end(self, logs=None):
         # A fit that ended before leaves no layer behind that does nothing.
@@ -778,3 +790,54 @@ class WarnOnCollapse(keras.callbacks.Callback):
                 "batches."
             )
             return
+
+
+class WarnOfOrder(keras.callbacks.Callback):
+    """Warns if the batches of a data set hold few of the classes each.
+
+    Those of sorted examples do. A warning comes once, where all classes are in
+    use, but the balance is below half of `gar_keras.expected_balance` in two
+    epochs in a row. Of a layer with a class prior or with a running balance
+    nothing is said.
+
+    Args:
+        batch_size: Images in a batch, the labelled ones among them.
+    """
+
+    def __init__(self, batch_size):
+        super().__init__()
+        self.batch_size = batch_size
+
+    def on_train_begin(self, logs=None):
+        # A class prior that is not quite right makes the balance low as well.
+        self._layers = [
+            layer
+            for layer in regularization_layers(self.model)
+            if layer.class_prior is None and not layer.balance_memory
+        ]
+        self._epochs_low = [0] * len(self._layers)
+        self._is_told = False
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs = logs or {}
+        for i, layer in enumerate(self._layers):
+            n, name = layer.num_classes, layer.metric_name("balance")
+            balance, used = logs.get(name), logs.get(layer.usage.name)
+            is_on = layer.coefficients.get("balance", 0) > 0
+            right = expected_balance(self.batch_size, n)
+            # Without any positive logit the balance is 0.
+            if is_on and used == n and 0 < balance < right / 2:
+                self._epochs_low[i] += 1
+            else:
+                self._epochs_low[i] = 0
+            if self._epochs_low[i] == 2 and not self._is_told:
+                self._is_told = True
+                warn(
+                    "Either the batches hold few of the classes each, or these "
+                    f"are imbalanced: in epoch {epoch + 1} the {name} is "
+                    f"{balance:.3f}, but {self.batch_size} examples of {n} "
+                    f"equal classes have about {right:.3f}. GAR gives examples "
+                    "to classes that they are not of. Shuffle single examples "
+                    "before they are batched, or give the shares of the "
+                    "classes as class_prior."
+                )

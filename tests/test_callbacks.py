@@ -26,6 +26,7 @@ from gar_keras.callbacks import (
     ErrorRate,
     StopOnNaN,
     WarnOfError,
+    WarnOfOrder,
     WarnOnCollapse,
     ending_with,
 )
@@ -426,6 +427,65 @@ def test_what_is_expected_of_batches_knows_the_prior(m, small):
     assert all("Take batches of 71 examples" in text for _, text in found)
 
 
+# WarnOfOrder
+
+
+# Of 36 images of 4 classes the balance is 0.897: the limit is at 0.449.
+LOW = [{"balance": b} for b in (0.9, 0.44, 0.44, 0.9, 0.1, 0.1)]
+
+
+def told_of_order(logs, model=None):
+    """The messages of epochs of hand-made logs, as (epoch, message)."""
+    callback = WarnOfOrder(36)
+    callback.set_model(model or attach(identity(4)))
+    callback.on_train_begin()
+    rows = [{"classes_in_use": 4} | row for row in logs]
+    return [
+        (epoch + 1, text)
+        for epoch, row in enumerate(rows)
+        for text in said(lambda e=epoch, r=row: callback.on_epoch_end(e, r))
+    ]
+
+
+def test_batches_of_few_classes_are_said_once():
+    ((epoch, text),) = told_of_order(LOW)
+    assert epoch == 3
+    assert "in epoch 3 the balance is 0.440, but 36 examples of 4" in text
+    assert "about 0.897" in text
+
+
+def off():
+    model = attach(identity(4))
+    model.layers[-1].set_coefficients(balance=0.0)
+    return model
+
+
+def of_layer(**options):
+    return lambda: attach(identity(4), GraphActivityRegularization(**options))
+
+
+@pytest.mark.parametrize(
+    ("balances", "options"),
+    [
+        ([0.44, 0.46, 0.44, 0.46], {}),
+        ([0.44, 0.44], {"classes_in_use": 3}),
+        # Of logits that are never positive.
+        ([0.0, 0.0], {}),
+    ],
+)
+def test_a_low_balance_has_other_reasons(balances, options):
+    assert told_of_order([{"balance": b} | options for b in balances]) == []
+
+
+@pytest.mark.parametrize(
+    "model",
+    [off, of_layer(class_prior=[0.25] * 4), of_layer(balance_memory=0.5)],
+    ids=["off", "prior", "running"],
+)
+def test_a_balance_that_tells_nothing_of_order(model):
+    assert told_of_order(LOW, model()) == []
+
+
 # In training
 
 
@@ -447,6 +507,30 @@ def test_training_knows_the_size_of_its_batches():
     )  # fmt: skip
     (text,) = [text for text in found if "too small" in text]
     assert "6 rightly classified examples of 3" in text
+
+
+class OfOneClass(keras.utils.PyDataset):
+    """Batches of 48 examples, each of a class of its own."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return np.tile(EYE[[index]], (48, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["gar", "safe-gar"])
+def test_batches_of_one_class_are_told_of_by_each_method(method):
+    model = identity()
+    texts = said(
+        lambda: regularize(
+            model, EYE[:3], OfOneClass(), y_labeled=np.arange(3), method=method,
+            unlabeled_per_batch=48, optimizer=keras.optimizers.SGD(0.0),
+            **STILL | {"epochs": 2},
+        )
+    )  # fmt: skip
+    assert sum("hold few of the classes" in text for text in texts) == 1
 
 
 BALANCED = np.tile(np.eye(3, dtype="float32"), (60, 1))

@@ -132,6 +132,21 @@ def test_without_gar_a_step_is_on_the_mean_over_the_labelled():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("without", ["loss", "labels"])
+def test_epochs_that_train_nothing_are_told(without):
+    model = linear()
+    if without == "loss":
+        # Compiled anew, Keras would keep the loss.
+        model = keras.Model(model.inputs, model.outputs)
+        model.compile("sgd", loss=None)
+    y = None if without == "loss" else np.full(12, -1)
+    callbacks = [GARAfter(epochs=1)]
+    (text,) = said(lambda: fit(model, y=y, epochs=2, callbacks=callbacks))
+    assert "Nothing is trained before GAR begins" in text
+    assert "epochs=1" in text and "take epochs=0" in text
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("initial_epoch", [0, 1])
 def test_a_fit_from_the_first_epoch_on_begins_with_even_shares(initial_epoch):
     model = linear(gar=False)

@@ -116,11 +116,39 @@ def is_evaluated():
 
 
 def may_be_shuffled(batches):
-    """Whether a `tf.data.Dataset` may be in another order than its source."""
-    changes = ("shuffle", "flatmap", "interleave")
-    inputs = getattr(batches, "_inputs", None)
-    return (
-        inputs is None
-        or any(word in type(batches).__name__.lower() for word in changes)
-        or any(may_be_shuffled(part) for part in inputs())
-    )
+    """Whether a `tf.data.Dataset` may have examples in an order of its own.
+
+    A shuffle counts where its elements are smaller than the batches: one of
+    batches leaves the examples of each together.
+    """
+    changes = ("flatmap", "interleave", "groupby")
+    depth = _depth_of_batches(batches)
+    parts = [batches]
+    while parts:
+        part = parts.pop()
+        name, inputs = type(part).__name__.lower(), _inputs_of(part)
+        is_of_batches = _depth_of_batches(part) >= depth
+        if (
+            inputs is None
+            or any(change in name for change in changes)
+            or ("shuffle" in name and not is_of_batches)
+        ):
+            return True
+        parts += inputs
+    return False
+
+
+def _depth_of_batches(examples):
+    """How many times the elements of a `tf.data.Dataset` are batched."""
+    name = type(examples).__name__.lower()
+    change = 0
+    if "batch" in name:
+        change = -1 if "unbatch" in name else 1
+    inputs = _inputs_of(examples) or []
+    return change + max(map(_depth_of_batches, inputs), default=0)
+
+
+def _inputs_of(examples):
+    """The data sets that one is made of; `None` where that is not known."""
+    inputs = getattr(examples, "_inputs", None)
+    return None if inputs is None else list(inputs())

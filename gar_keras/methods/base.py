@@ -6,9 +6,10 @@ from typing import ClassVar
 import keras
 from keras import ops
 
-from gar_keras.callbacks import WarnOnCollapse
+from gar_keras.callbacks import WarnOfOrder, WarnOnCollapse
 from gar_keras.engine import replicas
 from gar_keras.engine.graphs import has_graph
+from gar_keras.engine.streams import Stream
 from gar_keras.layers import GraphActivityRegularization
 from gar_keras.methods import losses
 from gar_keras.models import (
@@ -342,7 +343,8 @@ class GAR(Term):
             stage_2.regularization = layer
 
     def callbacks(self, evaluated, data, has_validation, class_names):
-        return [WarnOnCollapse(data.sampler.images_per_step, class_names)]
+        m = data.sampler.images_per_step
+        return [WarnOnCollapse(m, class_names), *checks_of_order(data)]
 
     def loss(self, stage_2, x, y, logits):
         """`U(B)`; 0 where a layer inside the network adds it."""
@@ -356,6 +358,13 @@ class GAR(Term):
             mean.update_state(shown[name])
         layer.usage.update_state(logits)
         return U
+
+
+def checks_of_order(data):
+    """A look at the order of a data set; others are read in random order."""
+    if not isinstance(data.images, Stream):
+        return []
+    return [WarnOfOrder(data.sampler.images_per_step)]
 
 
 def needs_labels(method):

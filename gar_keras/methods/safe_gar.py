@@ -17,7 +17,7 @@ from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
 from gar_keras.engine.graphs import has_graph
 from gar_keras.layers import GraphActivityRegularization
-from gar_keras.methods.base import GAR
+from gar_keras.methods.base import GAR, checks_of_order
 from gar_keras.metrics import counts_of_classes
 from gar_keras.models import plain_head, scaled
 from gar_keras.regularizers import check_coefficient, class_prior_of
@@ -225,7 +225,8 @@ class SafeGAR(GAR):
                 start_weights=self.start_weights,
                 largest_change=self.largest_share_change,
                 class_names=class_names,
-            )
+            ),
+            *checks_of_order(data),
         ]
 
 
