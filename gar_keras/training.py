@@ -124,8 +124,9 @@ def pretrain(
 
     Raises:
         ValueError: if the data do not fit together or do not fit the model,
-            if the model gives no logits, or if the loss of GAR cannot be taken
-            out of it; see `gar_keras.detach`.
+            if the model gives no logits or has no weights that are trained, or
+            if the loss of GAR cannot be taken out of it; see
+            `gar_keras.detach`.
         FloatingPointError: if the loss becomes NaN or infinite. The model
             has the weights that it had before then.
 
@@ -296,7 +297,8 @@ def regularize(
 
     Raises:
         ValueError: if the data do not fit together, if a batch asks for more
-            labelled images than there are, or if the model gives no logits.
+            labelled images than there are, or if the model gives no logits or
+            has no weights that are trained.
         FloatingPointError: if the loss becomes NaN or infinite. The model
             has its best weights then, as `keep_best` has it, and else those
             that this call began with, of which a copy is kept for that.
@@ -310,7 +312,8 @@ def regularize(
             before. With `GAR` also of what
             `gar_keras.callbacks.WarnOnCollapse` sees, of which `callbacks` may
             hold one of your own instead; with `"safe-gar"` of what
-            `gar_keras.callbacks.CheckShares` sees at the end.
+            `gar_keras.callbacks.CheckShares` sees at the end; with both, if
+            the batches of a data set hold few of the classes each.
 
     Example:
 

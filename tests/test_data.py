@@ -196,15 +196,32 @@ def test_numbers_of_another_size_are_warned_of(call):
     assert "Scale both in the same way" in text
 
 
+def test_a_column_that_is_sorted_is_of_one_size():
+    table = np.arange(2.0 * 450).reshape(450, 2) ** 4
+    rows = np.arange(0, 450, 15)
+    assert said(lambda: stage_2(table[rows], table)) == []
+
+
 def test_a_pipeline_that_is_never_shuffled_is_warned_of():
     def found(x):
         return said(lambda: stage_2(X[:9], x))
 
-    (order,) = found(dataset(X))
-    assert "is never shuffled" in order
     slices = tf.data.Dataset.from_tensor_slices(X)
-    for x in (X, slices.shuffle(45).batch(8).prefetch(1), Batches(X)):
+    of_batches = slices.batch(8).shuffle(5)
+    length = tf.data.experimental.assert_cardinality(6)
+    in_new_ones = of_batches.unbatch().batch(8).apply(length)
+    given_as_batches = tf.data.Dataset.from_tensor_slices(X.reshape(5, 9, 3))
+    for x in (dataset(X), of_batches, in_new_ones, given_as_batches.shuffle(5)):
+        (order,) = found(x)
+        assert "are never shuffled" in order
+    shuffled = slices.shuffle(45).batch(8).prefetch(1)
+    again = slices.batch(8).unbatch().shuffle(45).batch(8).apply(length)
+    for x in (X, shuffled, again, shuffled.shuffle(5), Batches(X)):
         assert found(x) == []
+    # The first batch makes an example of three rows.
+    windows = slices.batch(3).shuffle(15).batch(5)
+    texts = said(lambda: stage_2(X.reshape(15, 3, 3)[:9], windows))
+    assert texts == []
 
 
 class FromFile(np.memmap):

@@ -381,6 +381,14 @@ BAD_INPUT = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("train", SOUND)
+def test_a_model_without_weights_to_train_is_refused(train):
+    model = network()
+    model.trainable = False
+    with pytest.raises(ValueError, match="of whose 2 weights none is. Set"):
+        train(model, **SOUND[train])
+
+
 @pytest.mark.parametrize(
     ("train", "change", "message"), BAD_INPUT.values(), ids=BAD_INPUT
 )

@@ -66,7 +66,8 @@ LARGEST_OF_COLUMN = 30.0
 LEAST_OF_COLUMNS = 0.01
 
 # How often the root mean square of some examples may be that of others; 1 / 255
-# beside pixels is beyond it. Both are of the first examples alone.
+# beside pixels is beyond it. Both are of examples drawn at random, or of the
+# first batch of a data set.
 LARGEST_RATIO_OF_SIZES = 50.0
 COMPARED = 32
 
@@ -296,8 +297,8 @@ def stage_2_data(
     ):
         warn(
             "The batches hold x_unlabeled in the order of its tf.data, "
-            "which is never shuffled: sorted by class, they would be of "
-            "few classes each. Call its shuffle before its batch."
+            "whose single examples are never shuffled: sorted by class, they "
+            "would be of few classes each. Call its shuffle before its batch."
         )
     data = TrainingData(sampler, x_unlabeled, x_labeled, y_labeled=y_labeled)
     return data, validation_data
@@ -357,7 +358,10 @@ def check_examples(name, x, like=None, check=check_images):
     for its_name, part, other in zip(names, parts, others, strict=True):
         check(its_name, part, other, least_dimensions=least)
         if other is not None:
-            warn_if_of_other_sizes(its_name, part, *other)
+            other_name, other_part = other
+            warn_if_of_other_sizes(
+                its_name, sizes_of(part), other_name, sizes_of(other_part)
+            )
     if len({len(part) for part in parts}) != 1:
         raise ValueError(
             f"{name} must have as many examples in each input. Received: "
@@ -365,18 +369,21 @@ def check_examples(name, x, like=None, check=check_images):
         )
 
 
-def warn_if_of_other_sizes(name, x, other_name, other):
+def sizes_of(x):
+    """The root mean square of some examples of one input, and the largest."""
+    values = np.asarray(some_of(x, COMPARED)).astype("float64")
+    return np.sqrt(np.mean(values**2)), abs(values).max()
+
+
+def warn_if_of_other_sizes(name, sizes, other_name, other_sizes):
     """Warns if some numbers are far larger than those of other examples."""
-    found = [
-        np.asarray(first_examples(part, COMPARED)).astype("float64")
-        for part in (x, other)
-    ]
-    sizes = [np.sqrt(np.mean(values**2)) for values in found]
-    if max(sizes) > LARGEST_RATIO_OF_SIZES * min(sizes) > 0:
-        here, there = (f"{abs(values).max():g}" for values in found)
+    (size, largest), (other_size, other_largest) = sizes, other_sizes
+    least, most = sorted((size, other_size))
+    if most > LARGEST_RATIO_OF_SIZES * least > 0:
         warn(
-            f"{name} holds numbers up to {here}, and {other_name} up to "
-            f"{there}. Scale both in the same way, e.g. by 1 / 255 for pixels."
+            f"{name} holds numbers up to {largest:g}, and {other_name} up to "
+            f"{other_largest:g}. Scale both in the same way, e.g. by 1 / 255 "
+            "for pixels."
         )
 
 
@@ -392,6 +399,12 @@ def prepared(model, network_of, x_labeled, validation_data):
     ensure_built(model, x_labeled)
     network = network_of(model)
     n = num_classes(network, "x_labeled", x_labeled)
+    if not network.trainable_weights:
+        raise ValueError(
+            "The model must have weights that are trained. Received: "
+            f"{model.name!r}, of whose {len(model.weights)} weights none is. "
+            "Set trainable = True on it, or on some of its layers."
+        )
     if validation_data is not None:
         x, y = validation_data
         like = ("x_labeled", x_labeled)

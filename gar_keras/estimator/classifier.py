@@ -13,6 +13,11 @@ from numpy.typing import ArrayLike
 
 from gar_keras.engine.batches import BATCH_SIZE, UNLABELED_PER_BATCH, take
 from gar_keras.engine.copies import copy_model, seeded
+from gar_keras.engine.data import (
+    COMPARED,
+    sizes_of,
+    warn_if_of_other_sizes,
+)
 from gar_keras.engine.data import num_classes as num_classes_of
 from gar_keras.engine.fit import check_epochs, predict
 from gar_keras.engine.graphs import (
@@ -43,7 +48,12 @@ from gar_keras.methods.safe_gar import given_prior
 from gar_keras.models import warn_of_own_training
 from gar_keras.training import plan_stage_2, pretrain, regularize
 from gar_keras.utils.types import Tensor
-from gar_keras.utils.validation import check_columns, received, unmasked
+from gar_keras.utils.validation import (
+    check_columns,
+    check_count,
+    received,
+    unmasked,
+)
 from gar_keras.utils.warnings import warn
 
 try:
@@ -230,11 +240,13 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         X, y = validate_data(fitted, X, y, allow_nd=True, accept_sparse="csr")
         fitted.scaler_ = self._new_scaler(X)
         x = as_input(X, fitted.scaler_)
-        fitted._kind = x.shape[1:], x.dtype
+        fitted._kind, fitted._sizes = (x.shape[1:], x.dtype), sizes_of(x)
         fitted.classes_, targets = encode(y)
         num_classes = len(fitted.classes_)
         check_classification_targets(fitted.classes_[targets[targets >= 0]])
         check_epochs(self.epochs, 0)
+        if self.pretrain_epochs is not None:
+            check_count("pretrain_epochs", self.pretrain_epochs, least=1)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
         has_label = targets != UNLABELED
@@ -387,6 +399,9 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 f"Received: {x.shape[1:]} {x.dtype}. Scale and convert them in "
                 "the same way."
             )
+        # Rows of a table may well differ so: a column can be of any unit.
+        if len(shape) > 1 and len(x) >= COMPARED:
+            warn_if_of_other_sizes("X", sizes_of(x), "that of fit", self._sizes)
         logits = predict(self._network, x).astype("float64")
         if not np.isfinite(logits).all():
             raise FloatingPointError(

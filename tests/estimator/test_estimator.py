@@ -574,6 +574,10 @@ BAD = {
     "method": (dict(method="VAT"), "one of gar, safe-gar.*vat-entropy"),
     "no guides": (dict(labeled_per_batch=0), "labeled_per_batch=0"),
     "epochs": (dict(epochs="auto"), "epochs must be an integer.*'auto'"),
+    "no pretraining": (
+        dict(pretrain_epochs=0),
+        "pretrain_epochs must be an integer of at least 1",
+    ),
     "small validation": (
         dict(y=np.where(np.arange(90) < 3, FEW, -1), validation_fraction=0.5),
         "too few labels",
@@ -626,6 +630,19 @@ def test_images_of_another_kind_are_refused_in_predict(stand_in):
     for wrong in (x.astype("float32") / 255, x[:, :, :5]):
         with pytest.raises(ValueError, match="like those of fit"):
             model.predict(wrong)
+
+
+def test_images_of_another_scale_are_warned_of_in_predict(stand_in):
+    x, y = images()
+    x = x.astype("float32")
+    model = quick(tiny).fit(x, np.where(np.arange(40) < 10, y, -1))
+    (text,) = said(lambda: model.predict(x / 255))
+    assert "X holds numbers up to" in text and "that of fit up to" in text
+    assert said(lambda: model.predict(x[:5])) == []
+    # A column of a table may be of any unit, and sorted.
+    rows = np.c_[X[:, :2], np.arange(90) ** 3]
+    model = quick(tiny).fit(rows, FEW)
+    assert said(lambda: model.predict(rows[:3])) == []
 
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch):
