@@ -84,7 +84,7 @@ print(f"test:       {test[0].shape}")
 x_unlabeled = mnist.x_train[:10_000]
 
 # %% [markdown]
-# This is all that the network is ever told:
+# These are all the labels that it is trained on:
 
 # %%
 by_class = x_labeled[np.argsort(y_labeled, kind="stable"), :, :, 0]
@@ -218,10 +218,10 @@ print(f"after the default with the labels: {100 * error_default:4.2f} %")
 # ## What happened on the way
 #
 # Watch these three curves whenever you train with GAR. The affinity should fall
-# towards 0. The balance, after the first epochs, should rise to that of the
-# right labels, dashed: about $(m - 1) / (m + n - 1)$ in a batch of $m$ images
-# of $n$ equal classes. Far above it, images are spread over classes that their
-# batch does not have.
+# towards 0. The balance, after the first epochs, should rise towards that of
+# the right labels, dashed: about $(m - 1) / (m + n - 1)$ in a batch of $m$
+# images of $n$ equal classes. Far above it, images are spread over classes that
+# their batch does not have.
 # Neither curve needs labels, only the error does.
 #
 # The error may rise by a few points in the first epoch. If it stays above that

@@ -94,7 +94,8 @@ x_test, y_test = X[test], Y[test]
 x_labeled, y_labeled = X[labeled], Y[labeled]
 # All training rows without their labels, the labelled ones among them.
 x_unlabeled = X[rest]
-print(f"{len(labeled)} labelled, {len(rest)} without, {len(test)} to test with")
+print(f"{len(rest)} to train with, {len(labeled)} of them labelled")
+print(f"{len(test)} to test with")
 
 # %%
 fig, axes = plt.subplots(1, 10, figsize=(9, 1.2))
@@ -267,8 +268,10 @@ print(f"test error: {100 * before:.1f} % before, {100 * after:.1f} % after")
 #   progress bar, should stay at the number of classes, and a warning names
 #   those that are lost.
 #
-# None of them says how right predictions are. This is stage 2 without labels,
-# from an untrained network, beside ours:
+# The affinity alone does not say how right predictions are. This is stage 2
+# without labels, from an untrained network: its affinity is lower than ours,
+# and only the balance and the warning give it away. Wrong predictions that use
+# all classes show in none of them.
 
 # %%
 keras.utils.set_random_seed(2)
@@ -301,7 +304,8 @@ axes[1].axhline(expected_balance(128, 10), color="black", ls="--", lw=1)
 plt.show()
 
 # %% [markdown]
-# `fit` keeps dropout, and has no labels: its balance is lower.
+# The balance of `fit` is lower. It keeps dropout, and has no labels; the figure
+# does not tell the two apart.
 #
 # *Try*: `layer=GraphActivityRegularization(balance=1e-9)` in `regularize`, from
 # the pretrained weights (`model.set_weights(pretrained)`). Which curve gives it
@@ -351,14 +355,17 @@ for seed in range(SEEDS):
     print(f"{seed:4}", *(f"{100 * error:9.1f} %" for error in errors))
 
 # %% [markdown]
-# GAR lowers the error on each split. Label spreading has the lowest: GAR is not
-# the method to take for tabular data on trust: see `docs/where-gar-helps.md`.
+# GAR lowers the error on each split. Label spreading is lower still on these
+# digits, but not on most small sets of [Where GAR
+# helps](../docs/where-gar-helps.md#ten-small-data-sets): compare both on your
+# data.
 #
 # *Try*: ten labels of each digit (`[:10]`). Is label spreading still ahead?
 #
 # ## 8. Imbalanced classes
 #
-# The balance term wants all classes to be equally used. We keep all zeros and
+# The balance of the paper's loss, which is the one without `y_labeled`, wants
+# all classes to be equally used. We keep all zeros and
 # one in eight of the other rows, so that nearly half of the unlabelled and of
 # the test rows are zeros, and tell one of two layers so with `class_prior`.
 
@@ -395,13 +402,16 @@ for seed in range(SEEDS):
 # %% [markdown]
 # If your classes are imbalanced:
 #
-# - Give their proportions if you know them. From labels that were drawn at
+# - Give `regularize` your labels: the default then takes the proportions from
+#   the predictions. Above they are left out, to show the paper's loss.
+# - Give the proportions if you know them. From labels that were drawn at
 #   random `gar_keras.class_prior_of` estimates them; ours were chosen evenly,
 #   and tell nothing.
 # - Keep some labels for validation, with classes in their true proportions,
 #   and compare with stage 1. Here the right prior is below equal classes on
-#   each split, and below stage 1 on two of three; on MNIST it repaired most of
-#   the harm, and was no gain (`docs/where-gar-helps.md`).
+#   each split, and below stage 1 on two of three. On MNIST it repaired most of
+#   the harm, but on one seed of three the error is 10 points above stage 1
+#   ([Where GAR helps](../docs/where-gar-helps.md#uneven-classes)).
 #
 # *Try*: wrong proportions, e.g. `class_prior=shares[::-1]`.
 #
