@@ -27,8 +27,8 @@
 # jupyter lab notebooks
 # ```
 #
-# It trains nothing and takes a few seconds. It shows whatever records there
-# are: after new runs, run it again.
+# It trains nothing and takes a few seconds. It shows the records of `results`.
+# Your own runs are in `runs`: set `RESULTS = Path("../runs")` to see those.
 
 # %%
 import sys
@@ -69,7 +69,7 @@ RESULTS = Path("../results")
 CELL = "mnist-100"
 
 # %% [markdown]
-# ## 1. The cell in the README, and its most runs
+# ## 1. The cell in the README, and its largest set of runs
 #
 # `read_runs` reads all records into a DataFrame, a row for each run. Of a cell
 # the README shows the runs with the paper's settings and its number of epochs,
@@ -93,7 +93,8 @@ runs = largest(paper_like[paper_like.cell.isin([CELL, column.stand_in])])
 if runs.empty:
     raise SystemExit(
         f"No record of {CELL}. A first one of mnist-100: python "
-        "scripts/table1.py --labels 100 --seeds 0"
+        "scripts/table1.py --labels 100 --seeds 0. Then RESULTS = "
+        "Path('../runs')."
     )
 chosen = report.Estimate.of(runs.chosen)
 
@@ -105,9 +106,10 @@ print(f"Our figure: {chosen}, test error in percent, {epochs(runs)} epochs")
 
 # %% [markdown]
 # *Difference* is our mean less the paper's, with its 90 % interval. It is
-# *within the margin* only if the whole interval is. There are two answers,
-# since the paper does not say whether its ± is a standard deviation or a
-# standard error.
+# *within the margin* only if the whole interval is; [All
+# cells](../docs/reproduction.md#all-cells) says how the margin was set. There
+# are two answers, since the paper does not say whether its ± is a standard
+# deviation or a standard error.
 #
 # *Try*: `CELL = "norb-1000"`, and run all cells. What is different?
 #
@@ -172,8 +174,8 @@ with tempfile.TemporaryDirectory() as temporary:
     display(Image(picture.read_bytes(), width=640))
 
 # %% [markdown]
-# *Try*: plot `run.curve["affinity"]` of each seed. Does it know which run is
-# the worst?
+# *Try*: `for run in runs.itertuples(): plt.plot(run.curve["affinity"])`. Does
+# the affinity show which run is the worst?
 #
 # ## 5. The chosen epoch, the last, and the best
 #
@@ -230,8 +232,8 @@ print(f"epochs with the least validation error: {ties}")
 # The validation error moves in steps, since its images are few. So the choice
 # is not perfect, and that is part of the method.
 #
-# *Try*: choose the *first* of the epochs with the least validation error: the
-# last one is. How far does the mean move?
+# *Try*: choose the *first* of the epochs with the least validation error; our
+# runs take the last. How far does the mean move?
 #
 # ## 6. The odd ones out
 #
@@ -245,8 +247,9 @@ for message in odd.warnings or ["no warning"]:
     print(message.partition(". ")[0])
 
 # %% [markdown]
-# Beside the record lie the classes that the network gave to test images, at
-# some epochs. Their confusion matrices, at the end of stage 1 and of stage 2:
+# Beside the record lie the classes that the network gave to 2,000 of the test
+# images, at some epochs. Their confusion matrices, at the end of stage 1 and of
+# stage 2:
 
 # %%
 path = RESULTS / odd.path
@@ -271,8 +274,9 @@ plt.show()
 
 # %% [markdown]
 # A whole column is empty: no image is given to that class any more, and most of
-# its images go to one other. The balance knows it too. With one class of
-# ten lost it is 0.83 at best (red; dashed: right labels):
+# its images go to one other. The balance shows it too: without one class of
+# ten it is about 0.83 at best, 8/9 of `expected_balance(128, 9)` (red; dashed:
+# right labels):
 
 # %%
 m = odd.labeled_per_batch + odd.unlabeled_per_batch
