@@ -115,40 +115,24 @@ def is_evaluated():
     return training is not None and not training
 
 
-def may_be_shuffled(batches):
+def may_be_shuffled(examples, batched=0):
     """Whether a `tf.data.Dataset` may have examples in an order of its own.
 
-    A shuffle counts where its elements are smaller than the batches: one of
-    batches leaves the examples of each together.
+    A shuffle counts where its elements become parts of batches: one of batches
+    leaves the examples of each together. `batched` says how many times the
+    elements are put into batches later on, less those that are taken apart.
     """
-    changes = ("flatmap", "interleave", "groupby")
-    depth = _depth_of_batches(batches)
-    parts = [batches]
-    while parts:
-        part = parts.pop()
-        name, inputs = type(part).__name__.lower(), _inputs_of(part)
-        is_of_batches = _depth_of_batches(part) >= depth
-        if (
-            inputs is None
-            or any(change in name for change in changes)
-            or ("shuffle" in name and not is_of_batches)
-        ):
-            return True
-        parts += inputs
-    return False
-
-
-def _depth_of_batches(examples):
-    """How many times the elements of a `tf.data.Dataset` are batched."""
-    name = type(examples).__name__.lower()
-    change = 0
-    if "batch" in name:
-        change = -1 if "unbatch" in name else 1
-    inputs = _inputs_of(examples) or []
-    return change + max(map(_depth_of_batches, inputs), default=0)
-
-
-def _inputs_of(examples):
-    """The data sets that one is made of; `None` where that is not known."""
     inputs = getattr(examples, "_inputs", None)
-    return None if inputs is None else list(inputs())
+    if inputs is None:
+        return True
+    name = type(examples).__name__.lower()
+    changes = ("flatmap", "interleave", "groupby")
+    if any(change in name for change in changes):
+        return True
+    if "shuffle" in name and batched > 0:
+        return True
+    if "unbatch" in name:
+        batched -= 1
+    elif "batch" in name:
+        batched += 1
+    return any(may_be_shuffled(part, batched) for part in inputs())

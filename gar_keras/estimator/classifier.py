@@ -240,7 +240,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
         X, y = validate_data(fitted, X, y, allow_nd=True, accept_sparse="csr")
         fitted.scaler_ = self._new_scaler(X)
         x = as_input(X, fitted.scaler_)
-        fitted._kind, fitted._sizes = (x.shape[1:], x.dtype), sizes_of(x)
+        fitted._kind = x.shape[1:], x.dtype
+        fitted._sizes = sizes_of(x)
         fitted.classes_, targets = encode(y)
         num_classes = len(fitted.classes_)
         check_classification_targets(fitted.classes_[targets[targets >= 0]])
@@ -399,7 +400,8 @@ class GARClassifier(ClassifierMixin, BaseEstimator):
                 f"Received: {x.shape[1:]} {x.dtype}. Scale and convert them in "
                 "the same way."
             )
-        # Rows of a table may well differ so: a column can be of any unit.
+        # Rows of a table may well differ so, since a column can be of any unit,
+        # and so may a few dark images.
         if len(shape) > 1 and len(x) >= COMPARED:
             warn_if_of_other_sizes("X", sizes_of(x), "that of fit", self._sizes)
         logits = predict(self._network, x).astype("float64")
