@@ -6,8 +6,10 @@ import math
 import keras
 import numpy as np
 
+from gar_keras.engine import backend
 from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
+from gar_keras.engine.keras_internals import is_lost
 from gar_keras.layers import regularization_layers
 from gar_keras.metrics import (
     checked_logits,
@@ -34,9 +36,24 @@ def list_of(callbacks):
     return found
 
 
+class _SyncSteps(keras.callbacks.Callback):
+    """Gives a model in training its weights after each step, on JAX.
+
+    Within an epoch `fit` has them, and syncs those of the model of a callback:
+    that of a `ModelCheckpoint` is another one with the same weights.
+    """
+
+    def on_train_batch_end(self, batch, logs=None):
+        if backend.name() == "jax":
+            self.model.jax_state_sync()
+
+
 @contextlib.contextmanager
 def checkpoints_of(model, callbacks):
-    """Has each `ModelCheckpoint` write this model, not the one in training."""
+    """Has each `ModelCheckpoint` write this model, not the one in training.
+
+    Gives the callbacks for `fit`.
+    """
     checkpoints = [
         callback
         for callback in callbacks
@@ -46,8 +63,10 @@ def checkpoints_of(model, callbacks):
         checkpoint.set_model(model)
         # `fit` would give it the other.
         checkpoint.set_model = lambda _: None
+    if any(checkpoint.save_freq != "epoch" for checkpoint in checkpoints):
+        callbacks = [_SyncSteps(), *callbacks]
     try:
-        yield
+        yield callbacks
     finally:
         for checkpoint in checkpoints:
             del checkpoint.set_model
@@ -252,28 +271,64 @@ def end_last(callbacks):
     return keras.callbacks.LambdaCallback(on_train_end=on_train_end)
 
 
+class LastEpoch(keras.callbacks.Callback):
+    """Keeps all values of a model in training as they are between epochs.
+
+    A step on JAX takes them out of the model, and gives none back where it is
+    interrupted: then `restore` puts in those from before the epoch. On other
+    backends it does nothing.
+    """
+
+    _kept = ()
+
+    def on_train_begin(self, logs=None):
+        self._keep()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._keep()
+
+    def _keep(self):
+        if backend.name() == "jax":
+            model = self.model
+            variables = [
+                *model.variables,
+                *model.metrics_variables,
+                *model.optimizer.variables,
+            ]
+            self._kept = [
+                (v, np.array(keras.ops.convert_to_numpy(v))) for v in variables
+            ]
+
+    def restore(self):
+        if any(is_lost(variable) for variable, _ in self._kept):
+            for variable, value in self._kept:
+                variable.assign(value)
+
+
 @contextlib.contextmanager
-def ending_with(network, evaluated, start, callbacks):
+def ending_with(network, stage_2, start, callbacks):
     """Has a training, whatever ends it, leave a network with the right weights.
 
     Those of the model that was evaluated; where an exception ends the training,
     Ctrl-C among them, of whose end Keras does not tell the callbacks, the best
-    ones that a `BestWeights` has, and after a loss that is not finite, or where
-    there are none, those of the `start`.
+    ones that a `BestWeights` has. Where there are none, those of the `start`
+    after a loss that is not finite, or if no step was done.
     """
+    evaluated = stage_2.evaluated
+    first_step = int(keras.ops.convert_to_numpy(stage_2.step))
     try:
         yield
     except BaseException as e:
+        for callback in callbacks:
+            if isinstance(callback, LastEpoch):
+                callback.restore()
         keepers = [c for c in callbacks if isinstance(c, BestWeights)]
         restored = [keeper.restore() for keeper in keepers]
-        if isinstance(e, FloatingPointError) and not any(restored):
+        steps = int(keras.ops.convert_to_numpy(stage_2.step)) - first_step
+        is_void = isinstance(e, FloatingPointError) or not steps
+        if is_void and not any(restored):
             evaluated.set_weights(start)
-        try:
-            weights = evaluated.get_weights()
-        except Exception:
-            # A step of JAX that was interrupted has none to take.
-            weights = start
-        network.set_weights(weights)
+        network.set_weights(evaluated.get_weights())
         raise
     if evaluated is not network:
         network.set_weights(evaluated.get_weights())
@@ -339,8 +394,10 @@ class CheckShares(keras.callbacks.Callback):
         now = self.network.get_weights()
         # Not those of now, in a training that goes on.
         self.network.set_weights(self.start_weights)
-        self._before = counts_of_classes(predict(self.network, self.x))
-        self.network.set_weights(now)
+        try:
+            self._before = counts_of_classes(predict(self.network, self.x))
+        finally:
+            self.network.set_weights(now)
 
     def on_train_end(self, logs=None):
         after = counts_of_classes(predict(self.network, self.x))

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from gar_keras.callbacks import (
     BestWeights,
+    LastEpoch,
     WarnOfError,
     WarnOfLoss,
     WarnOnCollapse,
@@ -176,13 +177,14 @@ def pretrain(
     )
     start = plain.get_weights()
     data = TrainingData(sampler, x_labeled, labels=y_labeled)
-    callbacks = [*standard_callbacks(validation_data), *callbacks]
+    last_epoch = LastEpoch()
+    callbacks = [*standard_callbacks(validation_data), *callbacks, last_epoch]
     if tells_training(plain):
         callbacks = [MeasureStatistics(plain, data), *callbacks]
     else:
         warn_of_inference(plain)
     try:
-        with checkpoints_of(model, callbacks):
+        with checkpoints_of(model, callbacks) as callbacks:
             return fit(
                 plain,
                 data,
@@ -192,8 +194,10 @@ def pretrain(
                 callbacks=callbacks,
                 verbose=verbose,
             )
-    except FloatingPointError:
-        plain.set_weights(start)
+    except BaseException as e:
+        last_epoch.restore()
+        if isinstance(e, FloatingPointError):
+            plain.set_weights(start)
         raise
 
 
@@ -233,8 +237,7 @@ def regularize(
         model: A pretrained `keras.Model` from examples to logits `(batch, n)`.
             One that was made in the scope of a
             `tf.distribute.MirroredStrategy` is trained on its replicas, with
-            the loss of the whole batch. A subclassed one that holds the loss
-            of GAR already is itself compiled anew.
+            the loss of the whole batch.
         x_labeled: X_L, as for `pretrain`.
         x_unlabeled: X_U, `(m_U, ...)`, in any form that `fit` takes, or an
             image source. The paper's code takes all training images, the
@@ -267,10 +270,11 @@ def regularize(
             ends with those of the last step.
         initial_epoch: Epochs that are done already, when training goes on
             with the optimizer of an earlier call. What rises or falls over the
-            training does so over `epochs`: give both calls the same. With
-            `"safe-gar"` it also goes on with the prior and the scale of that
-            call: `method=history.model.method`. With `"mean-teacher"` it goes
-            on from the teacher: the student is not kept.
+            training does so over `epochs`: give both calls the same. Noise and
+            data sets begin anew. With `"safe-gar"` it also goes on with the
+            prior and the scale of that call: `method=history.model.method`.
+            With `"mean-teacher"` it goes on from the teacher: the student is
+            not kept.
         seed: Seed of the order of the batches.
         class_names: What warnings call the classes, in the order of the logits.
             `None` for their indices.
@@ -385,55 +389,60 @@ def regularize(
             sampler.seed,
             evaluated=network,
         )
+        if data is not plan.data:
+            # The batches of the training are others.
+            statistics = MeasureStatistics(network, data)
+        # What rises or falls over the training goes on from there.
+        stage_2.step.assign(initial_epoch * sampler.steps)
+        stage_2.compile(
+            with_loss_scale(
+                network, optimizer or stage_2_optimizer(terms, steps)
+            ),
+            loss=None,
+            **compile_options(stage_2, sampler.steps),
+        )
+        evaluated = statistics.evaluated = stage_2.evaluated
+        layers = regularization_layers(stage_2)
+        if not initial_epoch:
+            for layer in layers:
+                layer.reset_shares()
+        keepers = []
+        if validation is not None:
+            before = error_rate(network, *validation)
+            if keep_best:
+                keepers.append(BestWeights(before, evaluated, start))
+            else:
+                keepers.append(WarnOfError(before, evaluated, *validation))
+        is_watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
+        for term in terms:
+            keepers += [
+                callback
+                for callback in term.callbacks(
+                    evaluated, plan.data, validation is not None, class_names
+                )
+                if not (is_watched and isinstance(callback, WarnOnCollapse))
+            ]
+        names = [layer.metric_name("regularization") for layer in layers]
+        callbacks = [
+            statistics,
+            *standard_callbacks(validation),
+            WarnOfLoss([*stage_2.means, *names]),
+            *keepers,
+            *callbacks,
+            LastEpoch(),
+            # Whatever weights others restore, what is said of the end is so.
+            end_last(keepers),
+        ]
+        # What predicts counts in the metrics of a layer in the model.
+        callbacks.sort(key=lambda c: not isinstance(c, WarnOnCollapse))
     except BaseException:
         # The setup of a term can have scaled the last layer.
         network.set_weights(start)
         raise
-    if data is not plan.data:
-        # The batches of the training are others.
-        statistics = MeasureStatistics(network, data)
-    # What rises or falls over the training goes on from there.
-    stage_2.step.assign(initial_epoch * sampler.steps)
-    stage_2.compile(
-        with_loss_scale(network, optimizer or stage_2_optimizer(terms, steps)),
-        loss=None,
-        **compile_options(stage_2, sampler.steps),
-    )
-    evaluated = statistics.evaluated = stage_2.evaluated
-    layers = regularization_layers(stage_2)
-    if not initial_epoch:
-        for layer in layers:
-            layer.reset_shares()
-    keepers = []
-    if validation is not None:
-        before = error_rate(network, *validation)
-        if keep_best:
-            keepers.append(BestWeights(before, evaluated, start))
-        else:
-            keepers.append(WarnOfError(before, evaluated, *validation))
-    is_watched = any(isinstance(c, WarnOnCollapse) for c in callbacks)
-    for term in terms:
-        keepers += [
-            callback
-            for callback in term.callbacks(
-                evaluated, plan.data, validation is not None, class_names
-            )
-            if not (is_watched and isinstance(callback, WarnOnCollapse))
-        ]
-    names = [layer.metric_name("regularization") for layer in layers]
-    callbacks = [
-        statistics,
-        *standard_callbacks(validation),
-        WarnOfLoss([*stage_2.means, *names]),
-        *keepers,
-        *callbacks,
-        # Whatever weights others restore, what is said of the end is so.
-        end_last(keepers),
-    ]
     written = model if evaluated is network else evaluated
     with (
-        checkpoints_of(written, callbacks),
-        ending_with(network, evaluated, start, callbacks),
+        checkpoints_of(written, callbacks) as callbacks,
+        ending_with(network, stage_2, start, callbacks),
     ):
         return fit(
             stage_2,

@@ -26,6 +26,7 @@ from gar_keras import (
 )
 from gar_keras.engine.optimizers import SGD
 from gar_keras.methods import METHODS
+from gar_keras.methods.base import Stage2
 
 # JAX has no float64 unless it is told to.
 pytestmark = pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
@@ -131,6 +132,16 @@ def test_every_training_runs(name, floatx):
     keras.utils.set_random_seed(0)
     model = TRAININGS[name]()
     assert all(np.isfinite(w.astype("f8")).all() for w in model.get_weights())
+
+
+@pytest.mark.parametrize("floatx", ["bfloat16"], indirect=True)
+def test_the_mean_of_a_term_counts_all_steps(floatx):
+    stage_2 = Stage2([CrossEntropy()], network(), 3, 1, labeled_per_batch=4)
+    mean = stage_2.means["supervised"]
+    # In bfloat16 256 + 1 is 256.
+    for value in [4.0] * 100 + [0.0] * 400:
+        mean.update_state(value)
+    assert float(mean.result()) == pytest.approx(0.8)
 
 
 @pytest.mark.slow

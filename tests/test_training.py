@@ -3,6 +3,8 @@
 import gc
 import logging
 import tracemalloc
+from dataclasses import dataclass
+from typing import ClassVar
 
 import fresh
 import keras
@@ -19,6 +21,7 @@ from gar_keras import (
     GAR,
     GraphActivityRegularization,
     GraphActivityRegularizer,
+    SafeGAR,
     attach,
     error_rate,
     pretrain,
@@ -27,6 +30,7 @@ from gar_keras import (
 )
 from gar_keras.callbacks import WarnOnCollapse
 from gar_keras.engine.batches import BatchSampler
+from gar_keras.methods.base import Term
 from gar_keras.models import is_regularized
 
 CLASSES = 3
@@ -325,10 +329,101 @@ def test_a_stage_that_ends_badly_leaves_the_weights_that_count(
     np.testing.assert_array_equal(model.get_weights()[-1], [bias, 0, 0])
 
 
+@dataclass(frozen=True)
+class Broken(Term):
+    name: ClassVar[str] = "broken"
+    uses_labels: ClassVar[bool] = True
+    keeps_dropout: ClassVar[bool] = True
+
+    def loss(self, stage_2, x, y, logits):
+        raise RuntimeError("mine")
+
+
+class Broke(keras.callbacks.Callback):
+    def on_train_begin(self, logs=None):
+        raise RuntimeError("mine")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": [SafeGAR(), Broken()]},
+        {"method": "safe-gar", "callbacks": [Broke()]},
+    ],
+    ids=["in the first step", "before"],
+)
+def test_a_training_that_fails_at_once_leaves_the_model_as_it_was(options):
+    model = network(dropout=0.5)
+    start = model.get_weights()
+    with pytest.raises(RuntimeError, match="mine"):
+        gar(model, y_labeled=Y_L, epochs=2, **options)
+    np.testing.assert_equal(model.get_weights(), start)
+    # The seeds of its dropout are there as well.
+    gar(model, y_labeled=Y_L, method="pi", epochs=1)
+
+
+class Interrupt(keras.callbacks.Callback):
+    """Notes the weights of the first epoch, and ends the second in a step."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.watched = model
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 1:
+            self.noted = self.watched.get_weights()
+            train = self.model.train_function
+
+            def step(*data):
+                train(*data)
+                raise KeyboardInterrupt
+
+            self.model.train_function = step
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_where_a_step_is_interrupted_training_can_go_on(stage):
+    model, optimizer = network(), keras.optimizers.Adam()
+
+    def train(**options):
+        options = {"epochs": 4, "optimizer": optimizer, **options}
+        if stage == 2:
+            return gar(model, **options)
+        options["report_every"] = 1
+        return pretrain(model, X_L, Y_L, batch_size=2, **options, **QUIET)
+
+    interrupt = Interrupt(model)
+    with pytest.raises(KeyboardInterrupt):
+        train(callbacks=[interrupt])
+    if keras.backend.backend() == "jax":
+        # The step has taken them out of the model, and gives none back.
+        np.testing.assert_equal(model.get_weights(), interrupt.noted)
+    assert np.isfinite(model.get_weights()[0]).all()
+    steps = int(optimizer.iterations)
+    train(initial_epoch=1)
+    assert int(optimizer.iterations) > steps > 0
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_a_checkpoint_of_a_step_is_whole(stage, tmp_path):
+    model, path = attach(network()), tmp_path / "{batch}.keras"
+    # TensorFlow makes the five steps of an epoch in one call.
+    options = {
+        "callbacks": [keras.callbacks.ModelCheckpoint(path, save_freq=5)]
+    }
+    if stage == 1:
+        pretrain(model, X_L, Y_L, epochs=5, batch_size=6, **options, **QUIET)
+    else:
+        gar(model, epochs=1, **options)
+    (saved,) = tmp_path.iterdir()
+    loaded = keras.saving.load_model(saved, compile=False)
+    np.testing.assert_equal(loaded.get_weights(), model.get_weights())
+
+
 @pytest.mark.slow
 def test_average_is_taken_where_training_is_interrupted():
     class Interrupt(keras.callbacks.Callback):
-        def on_epoch_begin(self, epoch, logs=None):
+        def on_epoch_end(self, epoch, logs=None):
             self.model.evaluated.weights[-1].assign([1.0, 2.0, 3.0])
             raise KeyboardInterrupt
 
@@ -424,6 +519,18 @@ def test_a_model_of_ones_own_is_watched_after_loading(tmp_path):
     history = model.history.history
     assert history["digits_classes_in_use"] == [2]
     assert history["val_digits_classes_in_use"] == [3]
+
+
+def test_validation_does_not_count_in_the_classes_of_an_epoch():
+    eye = layers.Dense(CLASSES, kernel_initializer="identity")
+    model = attach(sequential(eye, shape=(CLASSES,)))
+    # It has no class 2, and more examples than the epoch.
+    without = np.tile(EYE[:2], (1000, 1)), np.tile([0, 1], 1000)
+    options = {"validation_data": without, "method": "gar", "epochs": 1}
+    texts = said(
+        lambda: regularize(model, EYE[:3], EYE, **BATCHES, **options, **QUIET)
+    )
+    assert not any("is without class" in text for text in texts)
 
 
 # Callbacks and data sets in Keras' order

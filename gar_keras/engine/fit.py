@@ -114,7 +114,10 @@ def check_epochs(epochs, initial_epoch):
 
 @_without_advice()
 def predict(model, x, batch_size=500):
-    """What `predict` gives for examples with an index, a batch at a time."""
+    """What `predict` gives for examples with an index, a batch at a time.
+
+    Outputs of 16 bits come in float32: NumPy would add them up in bfloat16.
+    """
     m = num_examples(x)
     dtype = "float64" if takes_float64(model) else keras.config.floatx()
 
@@ -128,8 +131,13 @@ def predict(model, x, batch_size=500):
             batch = take(x, np.arange(first, min(first + batch_size, m)))
             yield (keras.tree.map_structure(in_floats, batch),)
 
+    def in_32_bits(outputs):
+        is_short = outputs.dtype.itemsize == 2
+        return outputs.astype("float32") if is_short else outputs
+
     steps = math.ceil(m / batch_size)
-    return model.predict(batches(), steps=steps, verbose=0)
+    outputs = model.predict(batches(), steps=steps, verbose=0)
+    return keras.tree.map_structure(in_32_bits, outputs)
 
 
 def compile_options(model, steps):

@@ -82,6 +82,13 @@ def is_taken(variable):
     return name() == "jax" and variable._value is None
 
 
+def is_lost(variable):
+    """Whether an interrupted step on JAX has kept the value of a variable."""
+    if name() != "jax":
+        return False
+    return variable._value is None or variable._value.is_deleted()
+
+
 def without_autocast(variable):
     """A variable that keeps its dtype in a layer of another dtype policy."""
     variable._autocast = False

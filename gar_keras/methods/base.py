@@ -74,7 +74,8 @@ class Stage2(keras.Model):
             (), "zeros", "int32", trainable=False, name="step"
         )
         self.means = {
-            term.name: keras.metrics.Mean(term.name)
+            # A mean in bfloat16 would stop counting at 256 steps.
+            term.name: keras.metrics.Mean(term.name, dtype="float32")
             for term in method
             if not term.has_metrics
         }

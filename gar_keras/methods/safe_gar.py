@@ -127,7 +127,9 @@ class SafeGAR(GAR):
             check_coefficient(name, getattr(self, name))
         check_flag("protects_rare_classes", self.protects_rare_classes)
         check_number("top_logit", self.top_logit)
-        check_prior(self.class_prior)
+        # Numbers in any form are kept as a tuple.
+        prior = check_prior(self.class_prior)
+        object.__setattr__(self, "class_prior", prior)
         # A training that has begun has found a prior.
         if self.layer is not None and self.start_weights is None:
             usual = {field.name: field.default for field in fields(self)}

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar
+from unittest import mock
 
 import keras
 import numpy as np
@@ -158,6 +159,19 @@ def test_the_weights_of_a_plain_dense_are_scaled(make):
     np.testing.assert_allclose(logits, factor * before, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_logits_of_16_bits_are_scaled_as_others(policy):
+    model = sequential(layers.Dense(3, dtype=policy), shape=(3,))
+    model.layers[-1].set_weights([5 * np.eye(3), np.zeros(3)])
+    x = np.tile(np.eye(3, dtype="float32"), (1000, 1))
+    feed = SimpleNamespace(
+        images=x, y_labeled=None, sampler=SimpleNamespace(images_per_step=128)
+    )
+    SafeGAR().setup(model, feed)
+    kernel, _ = model.layers[-1].get_weights()
+    np.testing.assert_allclose(kernel, 10 * np.eye(3))
+
+
 @pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
 def test_other_heads_stay_as_they_are_and_the_loss_has_the_factor(make):
     model = with_head(make)
@@ -170,7 +184,7 @@ def test_other_heads_stay_as_they_are_and_the_loss_has_the_factor(make):
 
 
 @pytest.mark.parametrize(
-    "given", [{"affinity": 1.0}, {"class_prior": (0.5, 0.5)}]
+    "given", [{"affinity": 1.0}, {"class_prior": np.array([0.5, 0.5])}]
 )
 def test_settings_beside_a_layer_are_refused(given):
     (name,) = given
@@ -340,6 +354,17 @@ def test_shares_of_the_predictions_are_watched(
         with pytest.warns(GARWarning, match=warning):
             callback.on_train_end()
     np.testing.assert_equal(model.get_weights(), start if restored else end)
+
+
+def test_the_weights_of_now_stay_where_the_first_look_is_interrupted():
+    model = sequential(layers.Dense(2, use_bias=False), shape=(4,))
+    start, now = weights_giving([4, 0]), weights_giving([2, 2])
+    callback = CheckShares(model, np.eye(4), start_weights=start)
+    model.set_weights(now)
+    model.predict = mock.Mock(side_effect=KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        callback.on_train_begin()
+    np.testing.assert_equal(model.get_weights(), now)
 
 
 def test_expected_are_equal_shares_without_a_prior():

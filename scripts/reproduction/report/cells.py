@@ -19,7 +19,11 @@ WITHIN = (
 )
 
 # What the README leaves to the page of the cells.
-DETAILS = ("seeds", "margin", "hours a run")
+DETAILS = ("seeds", "hours a run")
+
+# Runs that an answer takes. The deviation of two is so rough that a larger ± of
+# the paper's could make an answer surer.
+FEWEST = 3
 
 
 def filled_columns(frame):
@@ -88,7 +92,7 @@ def beside_paper(g, column, error):
     Returns:
         Two texts: the difference with its 90 % interval, where the paper's ± is
         a standard deviation; and two answers of `equivalence`, with the ± as
-        this and as a standard error.
+        this and as a standard error. Fewer than `FEWEST` runs tell nothing.
     """
     if g[error].isna().any():
         return MISSING, MISSING
@@ -98,6 +102,8 @@ def beside_paper(g, column, error):
     difference, interval, answer = equivalence(ours, paper, column.margin)
     wider = paper._replace(deviation=paper.deviation * math.sqrt(paper.n))
     *_, other = equivalence(ours, wider, column.margin)
+    if ours.n < FEWEST:
+        answer = other = "not told"
     return f"{difference:+.2f} ({between(interval)})", f"{answer} / {other}"
 
 

@@ -69,8 +69,9 @@ def lost_line(frame):
     )
     return (
         f"MNIST, 100 labels, the paper's loss: {run_frame.of_known(g.lost)} "
-        "starts that ran for two epochs of stage 2 or more lost a class (95 % "
-        f"interval: {interval(g.lost)}; {by_device}).\n"
+        f"starts, of {g.seed.nunique()} seeds, that ran for two epochs of "
+        "stage 2 or more lost a class (95 % interval: "
+        f"{interval(g.lost)}; {by_device}).\n"
     )
 
 
@@ -120,10 +121,10 @@ COLUMNS = {
     "of those of two epochs or more": lambda g: run_frame.of_known(
         that_ran_on(g).lost
     ),
-    "of those where the paper's loses one": lambda g: run_frame.of_known(
+    "lost it where the paper's does": lambda g: run_frame.of_known(
         g.lost[g.lost_paper.eq(True)]
     ),
-    "of those where the paper's keeps all": lambda g: run_frame.of_known(
+    "lost one where the paper's keeps all": lambda g: run_frame.of_known(
         g.lost[g.lost_paper.eq(False)]
     ),
     "lost by the end of epoch 1": after_the_first_epoch,

@@ -20,8 +20,8 @@ class Column(NamedTuple):
     cell: str
     heading: str
     stand_in: str | None = None
-    # Points between two means that count as no difference. 30 of the 10,000
-    # test images of MNIST are less than what separates the methods of Table 1.
+    # Points between two means that count as no difference: 30 of the 10,000
+    # test images of MNIST.
     margin: float = 0.3
     classes: int = 10
 
@@ -30,7 +30,7 @@ class Column(NamedTuple):
 # after the runs, by their spread.
 FEW_LABELS = 0.5
 
-# The standard deviations in the paper's Table 3 are about a point.
+# NORB is read from a copy, and the paper's ± in Table 3 is about a point.
 WIDE = 1.0
 
 

@@ -83,6 +83,8 @@ def rows_of(text):
         # As a standard error 0.09 is a deviation of 0.285: an error of 0.107.
         ((1.2, 1.2, 1.2), "-0.36 (-0.41 to -0.31)", "yes / not told"),
         ((1.6,), "+0.04", "not told / not told"),
+        # Two runs would be a yes.
+        ((1.5, 1.5), "-0.06 (-0.11 to -0.01)", "not told / not told"),
     ],
 )
 def test_a_cell_beside_the_paper_by_hand(errors, difference, answers, tmp_path):
@@ -172,8 +174,8 @@ def test_how_many_starts_lose_a_class(tmp_path):
     assert papers["lost by the end of epoch 1"] == "1 of 10"
     assert papers["epochs of stage 2"] == "1 to 2"
     assert other["lost a class"] == "1 of 4"
-    assert other["of those where the paper's loses one"] == "0 of 1"
-    assert other["of those where the paper's keeps all"] == "1 of 2"
+    assert other["lost it where the paper's does"] == "0 of 1"
+    assert other["lost one where the paper's keeps all"] == "1 of 2"
     beside = other[
         "its error beside the paper's after epoch 1, where both keep all"
     ]
