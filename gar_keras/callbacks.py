@@ -9,7 +9,8 @@ import numpy as np
 from gar_keras.engine import backend
 from gar_keras.engine.data import some_of
 from gar_keras.engine.fit import predict
-from gar_keras.engine.keras_internals import is_lost
+from gar_keras.engine.graphs import has_graph
+from gar_keras.engine.keras_internals import is_lost, operation_behind
 from gar_keras.layers import regularization_layers
 from gar_keras.metrics import (
     checked_logits,
@@ -17,7 +18,11 @@ from gar_keras.metrics import (
     error_of,
     log_loss,
 )
-from gar_keras.regularizers import expected_balance
+from gar_keras.regularizers import (
+    PROBABILITIES,
+    activation_of,
+    expected_balance,
+)
 from gar_keras.utils.validation import check_count, received
 from gar_keras.utils.warnings import warn
 
@@ -458,10 +463,11 @@ class CheckShares(keras.callbacks.Callback):
             "has the weights that it began with. Received: "
             f"{_percent(after)} of the unlabelled examples in place of "
             f"{_percent(before)}, more than a factor of {self.largest_change} "
-            "apart: such a training mostly raises the error. Label more "
-            "examples of these classes, give their shares as class_prior or "
-            "validation_data, by which the best epoch is kept, or try "
-            "another method."
+            "apart: where they are rare, that mostly raises the error. If the "
+            "pretrained network is often wrong, its shares tell little: "
+            "pretrain longer. Else give the shares as class_prior, label more "
+            "examples of these classes, or give validation_data, by which the "
+            "best epoch is kept."
         )
 
 
@@ -591,7 +597,10 @@ class GARAfter(keras.callbacks.Callback):
         # Of several outputs, one can be without GAR.
         losses = map(keras.losses.get, keras.tree.flatten(self.model.loss))
         entropies = [loss for loss in losses if _is_cross_entropy(loss)]
-        if entropies and not any(map(_takes_logits_without_label, entropies)):
+        needs_logits = not _gives_probabilities(self.model)
+        if entropies and not any(
+            _fits_gar(loss, needs_logits) for loss in entropies
+        ):
             received = ", ".join(repr(_name_of(loss)) for loss in entropies)
             warn(
                 "GAR needs logits, and examples without a label have -1, but "
@@ -650,12 +659,22 @@ def _name_of(loss):
     return str(getattr(loss, "__name__", loss))
 
 
-def _takes_logits_without_label(loss):
-    """Whether a cross-entropy takes logits and leaves out labels of -1."""
-    # A function has the defaults of Keras: probabilities.
-    options = loss.get_config() if hasattr(loss, "get_config") else {}
+def _fits_gar(loss, needs_logits):
+    """Whether a cross-entropy takes what it needs, and no label of -1."""
+    if not isinstance(loss, keras.losses.Loss):
+        # Keras' defaults: probabilities, and a sparse one counts each label.
+        return not needs_logits and not _name_of(loss).startswith("sparse")
+    options = loss.get_config()
     counts_all = options.get("ignore_class", -1) is None
-    return options.get("from_logits", False) and not counts_all
+    return (options["from_logits"] or not needs_logits) and not counts_all
+
+
+def _gives_probabilities(model):
+    """Whether a model is known to end in a softmax, behind its GAR layer."""
+    if not has_graph(model):
+        return False
+    ends = map(operation_behind, model.outputs)
+    return any(activation_of(end) in PROBABILITIES for end in ends)
 
 
 def warn_of_idle(received):

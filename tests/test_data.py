@@ -145,6 +145,9 @@ def test_a_stream_that_can_be_read_once_alone_is_told():
     with pytest.raises(ValueError, match="x_unlabeled cannot be read again"):
         for _ in range(9):
             next(batches)
+    # A method that looks at them first finds none.
+    with pytest.raises(ValueError, match="x_unlabeled cannot be read again"):
+        some_of(stream, 9)
 
 
 def test_labelled_examples_can_be_read_once_alone():
@@ -213,7 +216,7 @@ def test_a_pipeline_that_is_never_shuffled_is_warned_of():
     given_as_batches = tf.data.Dataset.from_tensor_slices(X.reshape(5, 9, 3))
     for x in (dataset(X), of_batches, in_new_ones, given_as_batches.shuffle(5)):
         (order,) = found(x)
-        assert "are never shuffled" in order
+        assert "no shuffle of single examples is seen" in order
     shuffled = slices.shuffle(45).batch(8).prefetch(1)
     again = slices.batch(8).unbatch().shuffle(45).batch(8).apply(length)
     for x in (X, shuffled, again, shuffled.shuffle(5), Batches(X)):

@@ -219,6 +219,24 @@ def test_loss_that_does_not_suit_is_warned_of(loss, received):
     )
 
 
+@pytest.mark.parametrize(
+    ("loss", "is_right"),
+    [
+        (SPARSE(ignore_class=-1), True),
+        ("categorical_crossentropy", True),
+        (SPARSE(), False),
+        ("sparse_categorical_crossentropy", False),
+    ],
+)
+def test_in_front_of_a_softmax_gar_has_the_logits(loss, is_right):
+    model = linear()
+    model = keras.Model(model.input, layers.Softmax()(model.output))
+    model.compile("sgd", loss)
+    callback = GARAfter(epochs=1)
+    callback.set_model(model)
+    assert (said(callback.on_train_begin) == []) == is_right
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("waits", [True, False])
 def test_no_warning_of_lost_classes_before_gar_is_on(waits):

@@ -97,6 +97,14 @@ MODELS = {
 ATTACHED = {"leaves the loss of GAR out": lambda: attach(linear())}
 
 
+def test_metrics_of_ones_own_do_not_count_labels_of_another_form():
+    model = linear()
+    loss = keras.losses.CategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, metrics=["categorical_accuracy"])
+    history = pretrain(model, X_L, np.eye(3)[Y_L], epochs=1, **QUIET).history
+    assert [*history] == ["loss"]
+
+
 @pytest.mark.parametrize("name", MODELS | ATTACHED)
 def test_first_step_of_stage_1(name):
     model = (MODELS | ATTACHED)[name]()
@@ -443,6 +451,17 @@ SOUND = {
     ),
 }
 BAD_INPUT = {
+    "one-hot rows without a column": (
+        pretrain, dict(y_labeled=np.eye(2)[Y_L % 2]), r"shape=\(6, 2\), and 3",
+    ),
+    "-1 in uint8": (
+        pretrain, dict(y_labeled=np.array(5 * [0] + [255], "uint8")),
+        "In uint8 -1 is 255",
+    ),
+    "the largest int8": (
+        pretrain, dict(y_labeled=np.array(5 * [0] + [127], "int8")),
+        "give the model 128 outputs",
+    ),
     "no batch": (pretrain, dict(batch_size=0), "Received: batch_size=0"),
     "report": (pretrain, dict(report_every=0), "report_every=0"),
     "begins in between": (

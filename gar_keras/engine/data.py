@@ -100,7 +100,7 @@ def as_labeled(x, y=None, names=("x_labeled", "y_labeled"), model=None):
     else:
         x = named_inputs(model, names[0], x)
         x = _each(_in_memory, names[0], x)
-    return x, None if y is None else _indices(names[1], y)
+    return x, None if y is None else _indices(names[1], y, model)
 
 
 def as_unlabeled(x, name="x_unlabeled", model=None):
@@ -134,6 +134,9 @@ def some_of(x, most):
         left -= num_examples(batch)
         if left <= 0:
             break
+    if not held:
+        # Its first batch was looked at before.
+        x.refuse_empty(1)
     return concatenated(*held)
 
 
@@ -232,10 +235,11 @@ def _in_floats_of(like, x):
         ) from None
 
 
-def _indices(name, y):
+def _indices(name, y, model):
     """Labels as class indices, where they can be read as such."""
     y = as_array(name, y)
     if y.ndim == 2 and y.shape[1] > 1:
+        _check_columns(name, y, model)
         if np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all():
             return y.argmax(axis=1)
         raise ValueError(
@@ -247,6 +251,17 @@ def _indices(name, y):
 
 
 # Checks
+
+
+def _check_columns(name, one_hot, model):
+    """Raises if one-hot rows have fewer columns than the logits."""
+    outputs = (model.outputs if has_graph(model) else None) or ()
+    if len(outputs) == 1 and one_hot.shape[1] < outputs[0].shape[-1]:
+        raise ValueError(
+            f"{name} must have a column for each output of the model, also for "
+            f"a class without a label. Received: shape={one_hot.shape}, and "
+            f"{outputs[0].shape[-1]} outputs"
+        )
 
 
 def check_same_columns(x_labeled, validation_data, x_unlabeled=None):
@@ -296,9 +311,10 @@ def stage_2_data(
         x_unlabeled.batches
     ):
         warn(
-            "The batches hold x_unlabeled in the order of its tf.data, "
-            "whose single examples are never shuffled: sorted by class, they "
-            "would be of few classes each. Call its shuffle before its batch."
+            "The batches hold x_unlabeled in the order of its tf.data, in "
+            "which no shuffle of single examples is seen: sorted by class, "
+            "they would be of few classes each. Call its shuffle before its "
+            "batch, unless it was shuffled before."
         )
     data = TrainingData(sampler, x_unlabeled, x_labeled, y_labeled=y_labeled)
     return data, validation_data

@@ -170,7 +170,8 @@ def sgd(
 def compile_saved(model, optimizer, loss, **options):
     """Compiles a model that Keras alone can load: with its SGD for this one."""
     optimizer = with_loss_scale(model, optimizer)
-    model.compile(optimizer, loss, **options)
+    # Without a list Keras would keep the metrics of an earlier compile.
+    model.compile(optimizer, loss, metrics=[], **options)
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     if type(inner) is SGD:
         # The same settings, but for decay and warm-up.

@@ -118,11 +118,15 @@ class Stream:
                     batches.on_epoch_end()
                 yield x
             if read == 0:
-                raise ValueError(
-                    f"{self.name} cannot be read again: it has no batch after "
-                    f"{number} pass(es). Give from_generator a function that "
-                    "makes a new generator in each call, or repeat()."
-                )
+                self.refuse_empty(number)
+
+    def refuse_empty(self, passes):
+        """Raises for a data set without a batch after so many passes."""
+        raise ValueError(
+            f"{self.name} cannot be read again: it has no batch after {passes} "
+            "pass(es). Give from_generator a function that makes a new "
+            "generator in each call, or repeat()."
+        )
 
 
 def is_stream(x):

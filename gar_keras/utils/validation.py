@@ -231,10 +231,15 @@ def check_labels(name, y, num_images, num_classes=None):
             advice += " Leave out examples without a label."
         if y.min() == 1 and y.max() == n:
             advice += " Classes count from 0: subtract 1 from the labels."
+        elif y.dtype.kind == "u" and y.max() == np.iinfo(y.dtype).max:
+            advice += (
+                f" In {y.dtype} -1 is {y.max()}: leave out examples without a "
+                "label."
+            )
         elif y.max() >= n:
             advice += (
-                f" An output is missing: give the model {y.max() + 1} outputs, "
-                "one for each class from 0 on."
+                f" An output is missing: give the model {int(y.max()) + 1} "
+                "outputs, one for each class from 0 on."
             )
         raise ValueError(
             f"{name} must be class indices {limits}. Received: labels from "
