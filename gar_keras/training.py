@@ -433,7 +433,8 @@ def regularize(
             # Whatever weights others restore, what is said of the end is so.
             end_last(keepers),
         ]
-        # What predicts counts in the metrics of a layer in the model.
+        # It reads the metrics of the layers before others predict, which count
+        # in those of a layer in the model.
         callbacks.sort(key=lambda c: not isinstance(c, WarnOnCollapse))
     except BaseException:
         # The setup of a term can have scaled the last layer.

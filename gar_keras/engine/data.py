@@ -255,12 +255,15 @@ def _indices(name, y, model):
 
 def _check_columns(name, one_hot, model):
     """Raises if one-hot rows have fewer columns than the logits."""
-    outputs = (model.outputs if has_graph(model) else None) or ()
-    if len(outputs) == 1 and one_hot.shape[1] < outputs[0].shape[-1]:
+    # Those of a model that is not built are not known yet.
+    if not has_graph(model) or not model.outputs or len(model.outputs) > 1:
+        return
+    n = model.outputs[0].shape[-1]
+    if one_hot.shape[1] < n:
         raise ValueError(
             f"{name} must have a column for each output of the model, also for "
             f"a class without a label. Received: shape={one_hot.shape}, and "
-            f"{outputs[0].shape[-1]} outputs"
+            f"{n} outputs"
         )
 
 

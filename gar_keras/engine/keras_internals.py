@@ -83,7 +83,7 @@ def is_taken(variable):
 
 
 def is_lost(variable):
-    """Whether an interrupted step on JAX has kept the value of a variable."""
+    """Whether a variable has no value, after a step on JAX that failed."""
     if name() != "jax":
         return False
     return variable._value is None or variable._value.is_deleted()
