@@ -300,6 +300,7 @@ class LastEpoch(keras.callbacks.Callback):
                 *model.metrics_variables,
                 *model.optimizer.variables,
             ]
+            # Copies: the next step takes the memory of the arrays.
             self._kept = [
                 (v, np.array(keras.ops.convert_to_numpy(v))) for v in variables
             ]
@@ -666,15 +667,16 @@ def _fits_gar(loss, needs_logits):
         return not needs_logits and not _name_of(loss).startswith("sparse")
     options = loss.get_config()
     counts_all = options.get("ignore_class", -1) is None
-    return (options["from_logits"] or not needs_logits) and not counts_all
+    takes_logits = options.get("from_logits", False)
+    return (takes_logits or not needs_logits) and not counts_all
 
 
 def _gives_probabilities(model):
-    """Whether a model is known to end in a softmax, behind its GAR layer."""
+    """Whether all outputs of a model are known to be probabilities."""
     if not has_graph(model):
         return False
     ends = map(operation_behind, model.outputs)
-    return any(activation_of(end) in PROBABILITIES for end in ends)
+    return all(activation_of(end) in PROBABILITIES for end in ends)
 
 
 def warn_of_idle(received):

@@ -435,7 +435,9 @@ def regularize(
         ]
         # It reads the metrics of the layers before others predict, which count
         # in those of a layer in the model.
-        callbacks.sort(key=lambda c: not isinstance(c, WarnOnCollapse))
+        first = [c for c in callbacks if isinstance(c, WarnOnCollapse)]
+        others = [c for c in callbacks if not isinstance(c, WarnOnCollapse)]
+        callbacks = [*first, *others]
     except BaseException:
         # The setup of a term can have scaled the last layer.
         network.set_weights(start)

@@ -237,6 +237,17 @@ def test_in_front_of_a_softmax_gar_has_the_logits(loss, is_right):
     assert (said(callback.on_train_begin) == []) == is_right
 
 
+def test_a_softmax_beside_gar_is_not_behind_it():
+    model = linear()
+    beside = layers.Dense(3, activation="softmax")(model.input)
+    model = keras.Model(model.input, [model.output, beside])
+    model.compile("sgd", [SPARSE(ignore_class=-1), SPARSE(ignore_class=-1)])
+    callback = GARAfter(epochs=1)
+    callback.set_model(model)
+    (text,) = said(callback.on_train_begin)
+    assert "GAR needs logits" in text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("waits", [True, False])
 def test_no_warning_of_lost_classes_before_gar_is_on(waits):

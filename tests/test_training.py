@@ -338,8 +338,8 @@ def test_a_stage_that_ends_badly_leaves_the_weights_that_count(
 
 
 @dataclass(frozen=True)
-class Broken(Term):
-    name: ClassVar[str] = "broken"
+class FailingTerm(Term):
+    name: ClassVar[str] = "failing"
     uses_labels: ClassVar[bool] = True
     keeps_dropout: ClassVar[bool] = True
 
@@ -347,7 +347,7 @@ class Broken(Term):
         raise RuntimeError("mine")
 
 
-class Broke(keras.callbacks.Callback):
+class FailingCallback(keras.callbacks.Callback):
     def on_train_begin(self, logs=None):
         raise RuntimeError("mine")
 
@@ -355,8 +355,8 @@ class Broke(keras.callbacks.Callback):
 @pytest.mark.parametrize(
     "options",
     [
-        {"method": [SafeGAR(), Broken()]},
-        {"method": "safe-gar", "callbacks": [Broke()]},
+        {"method": [SafeGAR(), FailingTerm()]},
+        {"method": "safe-gar", "callbacks": [FailingCallback()]},
     ],
     ids=["in the first step", "before"],
 )

@@ -86,7 +86,7 @@ def is_lost(variable):
     """Whether a variable has no value, after a step on JAX that failed."""
     if name() != "jax":
         return False
-    return variable._value is None or variable._value.is_deleted()
+    return is_taken(variable) or variable._value.is_deleted()
 
 
 def without_autocast(variable):
